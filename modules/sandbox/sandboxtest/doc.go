@@ -1,0 +1,2 @@
+// Package sandboxtest holds the suites that every sandbox.Provider and every sandbox.Policies pass.
+package sandboxtest

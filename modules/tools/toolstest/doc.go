@@ -1,0 +1,2 @@
+// Package toolstest is the suite that every tools.Registry passes.
+package toolstest
