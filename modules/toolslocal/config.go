@@ -1,0 +1,4 @@
+package toolslocal
+
+// Config has no settings.
+type Config struct{}
