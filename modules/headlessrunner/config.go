@@ -1,0 +1,4 @@
+package headlessrunner
+
+// Config is what a row of headless-runner sets: nothing.
+type Config struct{}
