@@ -1,0 +1,9 @@
+package headless_test
+
+import (
+	"testing"
+
+	"dsh/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
