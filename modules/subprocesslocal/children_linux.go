@@ -43,6 +43,7 @@ type children struct {
 	sessions  map[int]*kin    // by the leader's pid
 	cookies   map[string]*kin // by the whole cookie; every kin that is not empty
 	strangers map[int]uint64  // orphans whose owner cannot be told, and when they started
+	changed   []*kin          // who may be empty; judged when no orphan's owner is still to be found out
 
 	users   map[*group]struct{} // runtimes that have started
 	own     int                 // our session: what is in it was started by others in this process
@@ -103,7 +104,9 @@ func (c *children) open() error {
 		// It serves every runtime, not only the one that happens to be first.
 		pprof.SetGoroutineLabels(context.Background())
 		for range wake {
-			c.survey()
+			if !c.survey() {
+				time.Sleep(time.Millisecond)
+			}
 		}
 	})
 	return nil
@@ -168,37 +171,48 @@ func (c *children) reap(k *kin) (status syscall.WaitStatus, err error) {
 	delete(c.known, k.session)
 	k.leading = false
 	if k.empty != nil {
-		c.look(k)
+		c.changed = append(c.changed, k)
+		c.look()
 	}
 	return status, err
 }
 
-// survey waits for dead orphans and finds out whose the others are.
-func (c *children) survey() {
+// survey waits for dead orphans and finds out whose the others are. It returns false, and has the keeper make another, if
+// it could not with each of them.
+func (c *children) survey() (clear bool) {
 	c.list.Lock()
 	defer c.list.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.look()
+	return c.look()
 }
 
-// look is survey for who holds the locks. The kin in changed may be empty.
-func (c *children) look(changed ...*kin) {
+// look is survey for who holds the locks.
+func (c *children) look() (clear bool) {
 	// What a dead orphan leaves is in a list that is read after it was waited for, so only then its kin may be judged.
 	for again := true; again; {
-		again = false
+		again, clear = false, true
 		for _, pid := range c.adopted() {
-			if k, dead := c.visit(pid); dead {
+			switch c.visit(pid) {
+			case died:
 				again = true
-				if k != nil {
-					changed = append(changed, k)
-				}
+			case unclear:
+				clear = false
 			}
 		}
 	}
-	for _, k := range changed {
+	if !clear {
+		select {
+		case c.wake <- syscall.SIGCHLD:
+		default:
+		}
+		return false
+	}
+	for _, k := range c.changed {
 		c.settle(k)
 	}
+	c.changed = nil
+	return true
 }
 
 // adopted lists the children of the main thread.
@@ -216,64 +230,78 @@ func (c *children) adopted() []int {
 	}
 }
 
-// visit deals with one child and reports whether it was a dead orphan, and whose.
-func (c *children) visit(pid int) (k *kin, dead bool) {
+// finding is what a visit found.
+type finding int
+
+const (
+	lives   finding = iota // or it is for somebody else to wait for
+	died                   // and was waited for
+	unclear                // whose it is, at this moment
+)
+
+// visit deals with one child.
+func (c *children) visit(pid int) finding {
 	k, known := c.known[pid]
 	if known && k.leading && k.session == pid {
-		return nil, false // somebody waits for it
+		return lives // somebody waits for it
 	}
+	found := lives
 	if !known {
-		s, ok := readStat(proc(pid, "/stat"))
+		s, thread, ok := readProcess(pid)
 		if !ok || s.session == c.own {
-			return nil, false
+			return lives
 		}
-		if k = c.owner(pid, s); k != nil {
+		var told bool
+		switch k, told = c.owner(pid, thread, s); {
+		case k != nil:
 			c.known[pid] = k
 			k.roots[pid] = struct{}{}
-		} else {
+		case told:
 			c.strangers[pid] = s.start
+		default:
+			found = unclear
 		}
 	}
 	if got, err := wait4(pid, nil, syscall.WNOHANG); got != pid || err != nil {
-		return nil, false
+		return found
 	}
 	delete(c.known, pid)
 	delete(c.strangers, pid)
 	if k != nil {
 		delete(k.roots, pid)
+		c.changed = append(c.changed, k)
 	}
-	return k, true
+	return died
 }
 
-// owner returns the kin that an orphan belongs to, or nil.
-func (c *children) owner(pid int, s stat) *kin {
+// owner returns the kin that an orphan belongs to, or nil; told is false if that is not to be told yet.
+func (c *children) owner(pid int, thread string, s stat) (k *kin, told bool) {
 	if len(c.cookies) == 0 {
-		return nil
+		return nil, true
 	}
 	if k, ok := c.sessions[s.session]; ok {
-		return k
+		return k, true
 	}
 	for _, k := range c.cookies {
 		if start, ok := k.seen[pid]; ok && start == s.start {
-			return k
+			return k, true
 		}
 	}
 	if start, ok := c.strangers[pid]; ok && start == s.start || s.dead() {
-		return nil
+		return nil, true
 	}
-	value, known := cookieOf(pid)
-	for try := 0; !known && try < 100; try++ { // on a busy machine that may take a while
-		time.Sleep(time.Millisecond)
-		value, known = cookieOf(pid)
+	value, known := cookieOf(pid, thread)
+	if !known {
+		return nil, false
 	}
 	for {
 		if k, ok := c.cookies[value]; ok {
-			return k
+			return k, true
 		}
 		// What runs in a nested host has that host's ids after ours.
 		i := strings.LastIndexByte(value, ':')
 		if i < 0 {
-			return nil
+			return nil, true
 		}
 		value = value[:i]
 	}

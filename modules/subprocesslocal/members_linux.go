@@ -26,7 +26,7 @@ func walk(roots []int, eachThread func(pid int, s stat)) []member {
 			continue
 		}
 		visited[pid] = struct{}{}
-		s, ok := readStat(proc(pid, "/stat"))
+		s, _, ok := readProcess(pid)
 		if !ok || s.dead() {
 			continue
 		}
@@ -125,10 +125,7 @@ func (c *children) remains(g *group) int {
 	left := 0
 	for _, pid := range c.targets(g) {
 		c.mu.Lock()
-		k, dead := c.visit(pid)
-		if dead && k != nil {
-			c.look(k)
-		} else if dead {
+		if c.visit(pid) == died {
 			c.look()
 		}
 		c.mu.Unlock()

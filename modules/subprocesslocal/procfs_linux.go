@@ -2,17 +2,21 @@ package subprocesslocal
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// stat is what /proc/PID/stat says of a process or thread.
+// stat is what /proc/PID/stat says of a process or thread (proc_pid_stat(5)).
 type stat struct {
 	state                  byte
 	parent, group, session int
 	start                  uint64 // in ticks since boot: with the pid, it names a process for good
+	// bare says that the program was given no environment. execve(2) enters where the environment is before it enters
+	// where the code is: so while it is at work, no program is bare.
+	bare bool
 }
 
 func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' }
@@ -20,7 +24,7 @@ func (s stat) busy() bool { return s.state == 'R' || s.state == 'D' }
 
 // readStat returns false for what does not exist any more.
 func readStat(path string) (stat, bool) {
-	var buf [512]byte
+	var buf [1024]byte
 	n := readInto(path, buf[:])
 	// The second field is the program's name in parentheses, which may contain anything.
 	i := bytes.LastIndexByte(buf[:n], ')')
@@ -33,7 +37,27 @@ func readStat(path string) (stat, bool) {
 	}
 	s := stat{state: f[0][0], parent: number(f[1]), group: number(f[2]), session: number(f[3])}
 	s.start, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	if len(f) > 48 {
+		const code, environ, environEnd = 23, 47, 48
+		s.bare = number(f[code]) > 1 && bytes.Equal(f[environ], f[environEnd]) // 1: who asks may not know
+	}
 	return s, true
+}
+
+// readProcess is readStat for a whole process. It lives while one of its threads does, which need not be the first; thread
+// is the id of one that lives, if there is one.
+func readProcess(pid int) (s stat, thread string, ok bool) {
+	s, ok = readStat(proc(pid, "/stat"))
+	if !ok || !s.dead() {
+		return s, strconv.Itoa(pid), ok
+	}
+	for _, thread := range threads(pid) {
+		if t, ok := readStat(proc(pid, "/task/"+thread+"/stat")); ok && !t.dead() {
+			s.state = t.state
+			return s, thread, true
+		}
+	}
+	return s, "", true
 }
 
 func number(b []byte) int {
@@ -83,33 +107,45 @@ func pids(list []byte) []int {
 	return pids
 }
 
-// cookieOf returns the value of DSH_RANGE in the environment that a process was started with. known is false while the
-// kernel puts a new program in its place: it shows no environment then, and no arguments either.
-func cookieOf(pid int) (cookie string, known bool) {
-	cookie, length := environCookie(pid)
-	if length != 0 {
-		return cookie, true
-	}
-	if readInto(proc(pid, "/cmdline"), make([]byte, 1)) == 0 {
-		return "", false
-	}
-	// It was started with no environment, or got one since.
-	cookie, _ = environCookie(pid)
-	return cookie, true
-}
-
-// environCookie returns the cookie and the length of an environment; -1 if it may not be read.
-func environCookie(pid int) (cookie string, length int) {
-	environ, err := os.ReadFile(proc(pid, "/environ"))
+// cookieOf returns the value of DSH_RANGE in the environment that the program of a thread was started with; none if we may
+// not read it. known is false while the kernel puts a new program in the place of another, when there is no environment
+// to be seen, and at the thread's end.
+func cookieOf(pid int, thread string) (cookie string, known bool) {
+	task := proc(pid, "/task/"+thread)
+	environ, err := environOf(task)
 	if err != nil {
-		return "", -1
+		return "", errors.Is(err, unix.EACCES)
 	}
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if value, ok := bytes.CutPrefix(entry, []byte(cookieName+"=")); ok {
-			return string(value), len(environ)
+			return string(value), true
 		}
 	}
-	return "", len(environ)
+	if len(environ) > 0 {
+		return "", true
+	}
+	s, ok := readStat(task + "/stat")
+	return "", ok && s.bare
+}
+
+// environOf returns the whole environment of one program. It is read at one stroke: a second read might find another
+// program, or that the one of the first is gone, which looks like the end.
+func environOf(task string) ([]byte, error) {
+	for size := 16 << 10; ; size *= 8 {
+		fd, err := unix.Open(task+"/environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		buf := make([]byte, size)
+		n, err := unix.Read(fd, buf)
+		unix.Close(fd)
+		if err != nil {
+			return nil, err
+		}
+		if n < size {
+			return buf[:n], nil
+		}
+	}
 }
 
 // isNamespaceInit reports whether a process is the first of a pid namespace below ours.
