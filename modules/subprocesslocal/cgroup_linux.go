@@ -118,6 +118,9 @@ func subtree(dir string) []string {
 // killAll sends KILL to every process of a cgroup and of those below it, at one stroke.
 func killAll(dir string) error {
 	err := writeCgroup(dir, "cgroup.kill", "1")
+	if err == nil {
+		return killHeadless(dir)
+	}
 	if !errors.Is(err, unix.ENOENT) {
 		return err
 	}
@@ -138,6 +141,18 @@ func killAll(dir string) error {
 		}
 	}
 	return errors.Join(err, writeCgroup(dir, "cgroup.freeze", "0"))
+}
+
+// killHeadless sends KILL to processes that go on though their first thread has ended. cgroup.kill sends it to the first
+// thread alone, and a dead one passes it on to nobody (tried on Linux 6.18).
+func killHeadless(dir string) error {
+	var errs []error
+	for _, pid := range pidsIn(subtree(dir)...) {
+		if s, ok := readStat(proc(pid, "/stat")); ok && s.dead() {
+			errs = append(errs, killIn(dir, pid))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }

@@ -97,6 +97,13 @@ var lives = map[string]func(t *testing.T, rt subprocess.Runtime){
 		own(t, rt)
 		os.Exit(3)
 	},
+	"hides": func(t *testing.T, rt subprocess.Runtime) {
+		s := collected(firstThreadGone())
+		s.Dir = os.Getenv("DSH_HOME")
+		<-spawn(t, rt, s).Done()
+		fmt.Println("ready")
+		select {}
+	},
 	"idles": func(t *testing.T, rt subprocess.Runtime) {
 		fmt.Println("ready")
 		select {}
@@ -287,6 +294,27 @@ func trees(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// TestFirstThreadEndedBeforeTheHost has a child that shows no environment but that of its second thread.
+func TestFirstThreadEndedBeforeTheHost(t *testing.T) {
+	testkit.NeedProgram(t, "python3")
+	inEachWorld(t, []int{0}, func(t *testing.T, kind subprocess.RangeKind) {
+		m := bear(t, kind, "hides")
+		pid, err := os.ReadFile(filepath.Join(m.home, "pid"))
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat("/proc/" + string(pid)); err != nil {
+			t.Error(err)
+		}
+		m.Process.Kill()
+		m.bury(t)
+		// Whether its zombie is waited for is up to the first process of this pid namespace.
+		if threads, _ := os.ReadDir("/proc/" + string(pid) + "/task"); len(threads) > 1 {
+			t.Errorf("%d threads are left", len(threads))
+		}
+	})
 }
 
 func TestNothingSurvivesTheHost(t *testing.T) {

@@ -13,7 +13,7 @@ while read -r _; do :; done
 `
 
 // endTree ends what is below $2, the cgroups of commands, and removes it with the guard's own, $3, and with the root of
-// both, $4. To get out of the way the guard moves to $5. A scope is removed by its manager, once the guard has exited.
+// both, $4. To get out of the way the guard moves to $5. What cgroup.kill leaves is a process whose first thread has ended. A scope is removed by its manager, once the guard has exited.
 const endTree = `
 populated() {
 	while read -r key value; do
@@ -30,7 +30,10 @@ each() {
 	done
 }
 end() {
-	if echo 1 >"$1/cgroup.kill"; then return; fi
+	if echo 1 >"$1/cgroup.kill"; then
+		if [ $tries != 0 ]; then each "$1"; fi
+		return
+	fi
 	echo 1 >"$1/cgroup.freeze"
 	each "$1"
 	echo 0 >"$1/cgroup.freeze"
@@ -60,13 +63,14 @@ until removed "$2" "$3" "$4" "$5" || [ $tries = 1000 ]; do
 done
 `
 
-// endMarked ends all that has the host id $1 in its cookie, and the process groups that these are in, until twice in a row
-// there is none: a process that is being given a new program shows no environment.
+// endMarked ends all that has the host id $1 in its cookie, and the process groups that these are in, until four times in a
+// row there is none: a process that is being given a new program shows no environment. Threads are looked at, as a process
+// whose first has ended shows none either.
 const endMarked = `
 marked() {
-	grep -lsaF -e "=$1:" -e ":$1:" /proc/[0-9]*/environ
+	grep -lsaF -e "=$1:" -e ":$1:" /proc/[0-9]*/task/[0-9]*/environ
 	case $? in 126 | 127) ;; *) return ;; esac
-	for file in /proc/[0-9]*/environ; do
+	for file in /proc/[0-9]*/task/[0-9]*/environ; do
 		while read -r line || [ -n "$line" ]; do
 			case $line in *[:=]"$1":*) echo "$file"; break ;; esac
 		done <"$file"
@@ -81,12 +85,12 @@ group() {
 }
 calm=0
 tries=0
-while [ $calm -lt 2 ] && [ $tries -lt 1000 ]; do
+while [ $calm -lt 4 ] && [ $tries -lt 1000 ]; do
 	found=$(marked "$1")
 	if [ -n "$found" ]; then calm=0; else calm=$((calm + 1)); fi
 	for file in $found; do
 		pid=${file#/proc/}
-		pid=${pid%/environ}
+		pid=${pid%%/*}
 		group "$pid"
 		if [ -n "$group" ]; then kill -s KILL -- "-$group"; fi
 		kill -s KILL "$pid"

@@ -131,3 +131,52 @@ func zombies(t *testing.T) (names []string) {
 	}
 	return names
 }
+
+// firstThreadEnds is a program that goes on in its second thread when the first has ended, and ignores TERM. It writes its pid to a file,
+// and takes the number of exit(2) for an argument.
+const firstThreadEnds = `
+import ctypes, os, signal, sys, threading, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.Thread(target=time.sleep, args=(4328,)).start()
+with open("pid.new", "w") as f:
+    f.write(str(os.getpid()))
+os.rename("pid.new", "pid")
+ctypes.CDLL(None).syscall(int(sys.argv[1]), 0)
+`
+
+// firstThreadGone is a command that leaves that program running, in a session of its own. The pid is in the file pid.
+func firstThreadGone() []string {
+	return []string{
+		"bash", "-c", `
+		setsid python3 -c "$0" $1 >/dev/null 2>&1 &
+		until [ -e pid ] && [[ $(<"/proc/$(<pid)/stat") == *") Z "* ]]; do sleep 0.01; done`,
+		firstThreadEnds, fmt.Sprint(syscall.SYS_EXIT),
+	}
+}
+
+// TestFirstThreadEnds has an orphan of which /proc says that it is a zombie, and shows neither arguments nor environment.
+func TestFirstThreadEnds(t *testing.T) {
+	testkit.NeedProgram(t, "python3")
+	inEachWorld(t, everybody, func(t *testing.T, kind subprocess.RangeKind) {
+		rt, noneLeft := started(t, kind)
+		s := collected(firstThreadGone())
+		s.Dir, s.Grace = t.TempDir(), 100*time.Millisecond
+		p := spawn(t, rt, s)
+		if o, err := p.Outcome(); err != nil || o.ExitCode != 0 {
+			t.Errorf("got %+v, %v", o, err)
+		}
+		if got := p.Survivors(); got != 1 {
+			t.Errorf("got %d survivors", got)
+		}
+		pid, err := os.ReadFile(filepath.Join(s.Dir, "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Terminate()
+		quiesce(t, p)
+		if _, err := os.Stat("/proc/" + string(pid)); err == nil {
+			t.Errorf("%s is left", pid)
+		}
+		noneLeft()
+	})
+}
