@@ -13,7 +13,8 @@ while read -r _; do :; done
 `
 
 // endTree ends what is below $2, the cgroups of commands, and removes it with the guard's own, $3, and with the root of
-// both, $4. To get out of the way the guard moves to $5. What cgroup.kill leaves is a process whose first thread has ended. A scope is removed by its manager, once the guard has exited.
+// both, $4. To get out of the way the guard moves to $5. What cgroup.kill leaves is a process whose first thread has ended.
+// A scope is removed by its manager, once the guard has exited.
 const endTree = `
 populated() {
 	while read -r key value; do

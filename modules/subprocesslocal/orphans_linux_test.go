@@ -132,8 +132,8 @@ func zombies(t *testing.T) (names []string) {
 	return names
 }
 
-// firstThreadEnds is a program that goes on in its second thread when the first has ended, and ignores TERM. It writes its pid to a file,
-// and takes the number of exit(2) for an argument.
+// firstThreadEnds is a program that goes on in its second thread when the first has ended, and ignores TERM. It writes its
+// pid to a file, and takes the number of exit(2) for an argument.
 const firstThreadEnds = `
 import ctypes, os, signal, sys, threading, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
