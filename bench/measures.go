@@ -212,7 +212,10 @@ func start(b *bench) (figure, error) {
 }
 
 // startUnderBwrap compares the program with the bwrap line that it starts.
-func startUnderBwrap(b *bench) (f figure, err error) {
+func startUnderBwrap(b *bench) (figure, error) { return b.overBwrap("exec", greeting) }
+
+// overBwrap compares the program with these arguments, which run greeting, with the bwrap line of that command.
+func (b *bench) overBwrap(args ...string) (f figure, err error) {
 	h, err := b.compose("sandbox.backend=bwrap")
 	if err != nil {
 		return figure{}, err
@@ -222,8 +225,8 @@ func startUnderBwrap(b *bench) (f figure, err error) {
 	if err != nil {
 		return figure{}, err
 	}
-	ours, theirs, _, err := paired(40,
-		func() (time.Duration, error) { return plain(b.program, "exec", greeting) }, line)
+	argv := append([]string{b.program}, args...)
+	ours, theirs, _, err := paired(40, func() (time.Duration, error) { return plain(argv...) }, line)
 	return figure{1000 * (ours - theirs), ms(ours), ms(theirs)}, err
 }
 
@@ -331,23 +334,12 @@ func tenCalls(b *bench) (f figure, err error) {
 }
 
 // task compares the program with one call of the tool in its turn with the bwrap line of the call.
-func task(b *bench) (f figure, err error) {
+func task(b *bench) (figure, error) {
 	file, err := b.script(greeting, 1, 1)
 	if err != nil {
 		return figure{}, err
 	}
-	h, err := b.compose("sandbox.backend=bwrap")
-	if err != nil {
-		return figure{}, err
-	}
-	defer func() { err = errors.Join(err, h.Stop()) }()
-	line, err := h.bwrap(greeting)
-	if err != nil {
-		return figure{}, err
-	}
-	ours, theirs, _, err := paired(40,
-		func() (time.Duration, error) { return plain(b.program, "--model", "script:"+file, "measure") }, line)
-	return figure{1000 * (ours - theirs), ms(ours), ms(theirs)}, err
+	return b.overBwrap("--model", "script:"+file, "measure")
 }
 
 func taskMemory(b *bench) (figure, error) {
